@@ -3,7 +3,7 @@ from . import plots
 from .chapter import Chapter
 from .explore import explore
 from .plots import show
-from .progress import progress
+from .training import progress
 
 __all__ = ["Chapter", "explore", "plots", "progress", "show"]
 __version__ = "0.1.0"

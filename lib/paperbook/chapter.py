@@ -6,7 +6,6 @@ import random
 from types import SimpleNamespace
 
 import numpy as np
-import torch
 from IPython.display import HTML, display
 
 from . import claims, plots
@@ -30,6 +29,8 @@ class Chapter:
             raise ValueError(f"There is no profile {profile!r}; choose 'quick' or 'full'.")
         if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
             raise ValueError(f"seed is {seed!r}; give an integer of 0 or more.")
+        import torch  # here, since it takes seconds, and the press reads claims without it
+
         self.slug, self.seed, self.profile = slug, seed, profile
         random.seed(seed)
         np.random.seed(seed % 2**32)

@@ -16,7 +16,7 @@ from importlib.resources import files
 from IPython.display import HTML, display
 
 from .plots import to_svg
-from .progress import printing
+from .training import printing
 
 MAX_FRAMES = 64
 MAX_BYTES = 1_000_000

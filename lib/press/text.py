@@ -10,6 +10,9 @@ from pathlib import Path
 import jupytext
 import nbformat
 
+from .errors import PressError
+from .files import write_atomically
+
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -32,20 +35,19 @@ def from_text(text: str) -> nbformat.NotebookNode:
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """Read a notebook file; ``ValueError`` with one plain sentence when it is not a notebook."""
+    """Read a notebook file; ``PressError`` with one plain sentence when it is not a notebook."""
     try:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except FileNotFoundError:
-        raise ValueError(f"{path} does not exist; `press new` makes a chapter's files.") from None
+        raise PressError(f"{path} does not exist; `press new` makes a chapter's files.") from None
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"{path} is not a readable notebook ({reason}); "
+        raise PressError(f"{path} is not a readable notebook ({reason}); "
                          "restore it with `git checkout` or save it again from JupyterLab.") from None
     return notebook
 
 
 def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
     """Write a notebook so that a reader of the file never meets half of it."""
-    from .files import write_atomically
     write_atomically(path, nbformat.writes(notebook, version=4) + "\n")

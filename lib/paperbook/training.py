@@ -1,4 +1,4 @@
-"""A progress bar for readers at a keyboard, and nothing on the printed page."""
+"""What long runs share: a progress bar for readers at a keyboard, and nothing on the printed page."""
 from __future__ import annotations
 
 import os
