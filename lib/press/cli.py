@@ -11,7 +11,7 @@ import yaml
 
 from . import contract, registry as registry_module
 from .errors import PressError
-from .files import write_atomically
+from .files import plain, write_atomically
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -124,7 +124,7 @@ def _print_failure(unit) -> None:
     place = f"cell {failure['cell']} (code cell {failure['number']})" if failure["cell"] else "before the first cell"
     print(f"\nFAILED {unit.path}\n  {place}: {failure['error']}", file=sys.stderr)
     for line in failure["traceback"].splitlines():
-        print(f"  | {re.sub(chr(27) + r'\[[0-9;]*m', '', line) if not sys.stderr.isatty() else line}", file=sys.stderr)
+        print(f"  | {line if sys.stderr.isatty() else plain(line)}", file=sys.stderr)
 
 
 def _run(options, root: Path, registry) -> int:
@@ -217,7 +217,7 @@ def _repository(options, root: Path, registry) -> int:
     if (found, found_branch) != (1, 1):
         raise PressError("_config.yml should have one `url:` and one `branch:` under `repository:`; restore them.")
     write_atomically(path, config)
-    print(f"put right: _config.yml")
+    print("put right: _config.yml")
     for changed in contract.fix(root, registry):
         print(f"put right: {changed}")
     return 0

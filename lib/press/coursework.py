@@ -32,6 +32,7 @@ def for_the_page(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             continue
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "hide-input"})
+            cell.metadata["mystnb"] = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
         cell.source = re.sub(r"^[ \t]*### (BEGIN|END) SOLUTION[ \t]*\n?", "", HIDDEN.sub("", cell.source), flags=re.M)
         cell.source = cell.source.rstrip()
     return page

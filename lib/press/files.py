@@ -1,7 +1,8 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and text without colours."""
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -20,3 +21,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def plain(text: str) -> str:
+    """Terminal output without its colour codes."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)

@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 
 from . import cache, coursework, scoreboard
-from .files import write_atomically
+from .files import plain, write_atomically
 from .registry import Registry
 
 PAGE_BYTES = 1_500_000
@@ -58,7 +58,9 @@ def staged_files(root: Path, registry: Registry, units: list) -> dict[str, bytes
             files[path.relative_to(root).as_posix()] = path.read_bytes()
     for unit in units:
         page = with_outputs(unit.notebook, unit.result)
-        if not unit.is_chapter:
+        if unit.is_chapter:
+            fold_the_setup(page)
+        else:
             page = coursework.for_the_page(page)
         files[unit.path.as_posix()] = nbformat.writes(page).encode()
         thumbnail = _thumbnail(page) if unit.is_chapter else ""
@@ -80,6 +82,16 @@ def with_outputs(notebook: nbformat.NotebookNode, result: dict | None) -> nbform
     for cell, done in zip(cache.code_cells(page), executed, strict=True):
         cell.outputs, cell.execution_count = done.outputs, done.execution_count
     return page
+
+
+def fold_the_setup(page: nbformat.NotebookNode) -> None:
+    """Imports and settings before the first section are folded: a page begins with its idea."""
+    for cell in page.cells:
+        if cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.M):
+            return
+        if cell.cell_type == "code":
+            cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "hide-input"})
+            cell.metadata["mystnb"] = {"code_prompt_show": "Show the set-up", "code_prompt_hide": "Hide the set-up"}
 
 
 def _thumbnail(page: nbformat.NotebookNode) -> str:
@@ -117,11 +129,11 @@ def _write_stage(stage: Path, files: dict[str, bytes]) -> bool:
 
 def _jupyter_book(root: Path, stage: Path, everything: bool) -> tuple[Path, list[str]]:
     output = root / "_build/sphinx"
-    command = [sys.executable, "-m", "jupyter_book", "build", str(stage), "--path-output", str(output),
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), "--path-output", str(output),
                "-n", "-W", "--keep-going", *(["--all"] if everything else [])]
     run = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          env={**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"})
-    log = re.sub(r"\x1b\[[\d;]*m", "", run.stdout)
+    log = plain(run.stdout)
     write_atomically(root / "_build/jupyter-book.log", log)
     warnings = [line.replace(f"{stage}/", "") for line in log.splitlines() if re.search(r"WARNING:|ERROR:", line)]
     if run.returncode and not warnings:

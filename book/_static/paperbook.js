@@ -1,0 +1,35 @@
+// Filters for cards and claims, and sortable columns. Pages are whole without it: everything is then shown.
+for (const bar of document.querySelectorAll(".pb-filters")) {
+  const items = [...document.querySelector(bar.dataset.target).querySelectorAll("[data-item]")];
+  const controls = [...bar.querySelectorAll("[data-filter]")];
+  const count = bar.parentElement.querySelector(".pb-count");
+
+  const matches = (item) => controls.every(({ dataset, value }) =>
+    dataset.filter === "text"
+      ? item.textContent.toLowerCase().includes(value.trim().toLowerCase())
+      : !value || item.dataset[dataset.filter] === value);
+
+  const apply = () => {
+    for (const item of items) item.hidden = !matches(item);
+    count.textContent = `${items.filter((item) => !item.hidden).length} of ${items.length} shown`;
+  };
+  controls.forEach((control) => control.addEventListener("input", apply));
+  apply();
+}
+
+for (const table of document.querySelectorAll(".pb-sortable")) {
+  const headers = [...table.querySelectorAll("thead th")];
+  const key = (row, column) => row.cells[column].dataset.sort ?? row.cells[column].textContent.trim();
+
+  headers.forEach((header, column) => header.querySelector("button").addEventListener("click", () => {
+    const up = header.getAttribute("aria-sort") !== "ascending";
+    headers.forEach((other) => other.setAttribute("aria-sort", "none"));
+    header.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const rows = [...table.tBodies[0].rows].sort((a, b) => {
+      const [x, y] = [key(a, column), key(b, column)];
+      if (x === "" || y === "") return (x === "") - (y === "");  // what was not measured stays last
+      return (up ? 1 : -1) * (Number(x) - Number(y) || String(x).localeCompare(String(y), "en", { numeric: true }));
+    });
+    table.tBodies[0].append(...rows);
+  }));
+}
