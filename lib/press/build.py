@@ -35,6 +35,11 @@ class Unit:
     cached: bool = False
 
     @property
+    def stored_as(self) -> str:
+        """The name in the cache: one per notebook, profile and seed, so that none drives another out."""
+        return "-".join([self.name, *(str(self.parameters[k]) for k in ("profile", "seed") if k in self.parameters)])
+
+    @property
     def is_chapter(self) -> bool:
         return self.path == self.paper.notebook
 
@@ -77,8 +82,9 @@ def units_of(registry: Registry, root: Path, parameters: dict) -> list[Unit]:
     return units
 
 
-def job(unit: Unit, limits: dict) -> Job:
-    return Job(unit.name, nbformat.writes(unit.notebook), unit.parameters, library=cache.library_digest(), **limits)
+def job(unit: Unit, limits: dict, name: str = "") -> Job:
+    """What a worker needs to execute the unit; ``name`` is what the display calls it."""
+    return Job(name or unit.name, nbformat.writes(unit.notebook), unit.parameters, library=cache.library_digest(), **limits)
 
 
 @contextmanager
@@ -115,7 +121,7 @@ def build(root: Path, registry: Registry, *, only: list[str] = (), force: list[s
         report = Report(units)
         for unit in units:
             if unit.paper.slug not in forced:
-                unit.result = store.get(unit.name, unit.key)
+                unit.result = store.get(unit.stored_as, unit.key)
                 unit.cached = unit.result is not None
             progress(unit.name, "cached" if unit.cached else "waiting")
         for path in store.broken:
@@ -126,7 +132,7 @@ def build(root: Path, registry: Registry, *, only: list[str] = (), force: list[s
             unit = work[done.name]
             unit.result = result
             if not result["failure"]:
-                store.put(unit.name, unit.key, result)
+                store.put(unit.stored_as, unit.key, result)
             progress(unit.name, "failed" if result["failure"] else "done", result["seconds"])
         _judge(report, compare=(profile == "quick" and seed == 0), strict=strict, root=root)
         if not report.failures:

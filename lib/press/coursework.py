@@ -8,9 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import os
 import re
 import shutil
+import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import nbformat
@@ -86,10 +89,15 @@ def _grade_one(api, folder: Path, paper, file: Path) -> list[dict]:
     shutil.copy(file, place / file.name)
     try:
         read_notebook(file)
-        _run(api.autograde, paper.slug, student, what=f"grading {file}")
-    except PressError as error:
-        remark = str(error)
-    with api.gradebook as gradebook:
+    except PressError:
+        remark = "not a readable notebook; ask the student to save and send it again"
+    else:
+        try:
+            _run(api.autograde, paper.slug, student, what=f"grading {file}")
+        except PressError as error:
+            remark = str(error)
+    with warnings.catch_warnings(), api.gradebook as gradebook:
+        warnings.simplefilter("ignore")
         points = {}
         if not remark:
             submission = gradebook.find_submission_notebook(file.stem, paper.slug, student)
@@ -117,13 +125,20 @@ def _course(root: Path, folder: Path, papers: list):
     config.ClearSolutions.code_stub = {"python": "raise NotImplementedError()  # your code here"}
     config.ExecutePreprocessor.timeout = 120
     config.ExecutePreprocessor.startup_timeout = 120
+    if os.name == "posix":
+        config.KernelManager.transport = "ipc"
     config.Exchange.path_includes_course = False
+    here = str(Path(sys.executable).parent)  # nbgrader calls alembic by name
+    if here not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = here + os.pathsep + os.environ["PATH"]
     logging.getLogger("traitlets").setLevel(logging.CRITICAL + 1)
     return NbGraderAPI(config=config)
 
 
 def _run(step, *arguments, what: str) -> None:
-    result = step(*arguments, force=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SQLAlchemy's remarks on nbgrader's own code
+        result = step(*arguments, force=True)
     if not result["success"]:
         log = (result.get("log") or result.get("error") or "").strip().splitlines()
         reason = next((line for line in reversed(log) if "Error" in line), log[-1] if log else "no reason given")

@@ -41,23 +41,23 @@ def sweep(root: Path, registry: Registry, slugs: list[str], seeds: list[int], *,
         for paper in papers:
             notebook = read_notebook(root / paper.notebook)
             for seed in seeds:
-                unit = Unit(f"{paper.slug}@seed{seed}", paper.notebook, paper, {"seed": seed, "profile": profile},
-                            notebook)
+                unit = Unit(paper.slug, paper.notebook, paper, {"seed": seed, "profile": profile}, notebook)
+                name = f"{paper.slug}, seed {seed}"
                 unit.key = cache.key(notebook, unit.parameters, root)
-                stored = store.get(unit.name, unit.key)
-                progress(unit.name, "cached" if stored else "waiting")
+                stored = store.get(unit.stored_as, unit.key)
+                progress(name, "cached" if stored else "waiting")
                 if stored:
                     claims[paper.slug].append(stored["claims"])
                 else:
-                    work[unit.name] = unit
-        for done, result in run_all([job(unit, limits) for unit in work.values()], times, workers=workers,
+                    work[name] = unit
+        for done, result in run_all([job(unit, limits, name) for name, unit in work.items()], times, workers=workers,
                                     scheduler=scheduler, on_start=lambda name: progress(name, "running")):
             unit, failure = work[done.name], result["failure"]
-            progress(unit.name, "failed" if failure else "done", result["seconds"])
+            progress(done.name, "failed" if failure else "done", result["seconds"])
             if failure:
-                failures.append(f"{unit.name}, cell {failure['cell'] or '-'}: {failure['error']}")
+                failures.append(f"{done.name}, cell {failure['cell'] or '-'}: {failure['error']}")
                 continue
-            store.put(unit.name, unit.key, result)
+            store.put(unit.stored_as, unit.key, result)
             claims[unit.paper.slug].append(result["claims"])
         content = load_sweep(root)
         content["chapters"].update({slug: summary(runs) for slug, runs in claims.items() if runs})
