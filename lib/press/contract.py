@@ -5,6 +5,7 @@ Each finding names the file, the cell and the remedy.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -112,11 +113,10 @@ def _common(root: Path, path: Path, notebook) -> Iterator[Finding]:
     def found(cell, problem, remedy):
         return Finding(str(path), getattr(cell, "id", ""), problem, remedy)
 
-    seen = set()
+    ids = [cell.get("id") for cell in json.loads((root / path).read_text("utf-8"))["cells"]]  # nbformat would mend them
+    for id in sorted({str(id) for id in ids if ids.count(id) > 1 or not id}):
+        yield Finding(str(path), id, "its id is used twice or missing", "give each cell an id of its own")
     for cell in notebook.cells:
-        if cell.id in seen:
-            yield found(cell, "its id is used twice", "give one of the cells another id")
-        seen.add(cell.id)
         if cell.cell_type == "markdown":
             word = FORBIDDEN_WORDS.search(cell.source)
             if word:

@@ -164,5 +164,7 @@ def _silent_threads():
 
 def _kill_new_children(before: set[int]) -> None:
     for child in psutil.Process().children():
-        if child.pid not in before:
-            kill_tree(child)
+        with suppress(psutil.Error):
+            # multiprocessing's tracker ends with us, and complains about what it can no longer track
+            if child.pid not in before and "resource_tracker" not in " ".join(child.cmdline()):
+                kill_tree(child)

@@ -5,6 +5,7 @@ Here the id travels in the cell marker (``# %% id="ray-shoot"``), so that text a
 """
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import jupytext
@@ -37,8 +38,10 @@ def from_text(text: str) -> nbformat.NotebookNode:
 def read_notebook(path: Path) -> nbformat.NotebookNode:
     """Read a notebook file; ``PressError`` with one plain sentence when it is not a notebook."""
     try:
-        notebook = nbformat.read(path, as_version=4)
-        nbformat.validate(notebook)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what nbformat remarks and mends, `press check` finds
+            notebook = nbformat.read(path, as_version=4)
+            nbformat.validate(notebook)
     except FileNotFoundError:
         raise PressError(f"{path} does not exist; `press new` makes a chapter's files.") from None
     except Exception as error:
