@@ -24,6 +24,7 @@ from .registry import Registry
 from .text import read_notebook
 
 SOLUTION = re.compile(r"^[ \t]*### BEGIN SOLUTION.*?### END SOLUTION[ \t]*$", re.M | re.S)
+HIDDEN_BODY = re.compile(r"^[ \t]*### BEGIN HIDDEN TESTS[^\n]*\n(.*?)^[ \t]*### END HIDDEN TESTS", re.M | re.S)
 HIDDEN = re.compile(r"^[ \t]*### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS[ \t]*(\n|\Z)", re.M | re.S)
 
 
