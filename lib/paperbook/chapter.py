@@ -56,7 +56,7 @@ class Chapter:
 
     def summary(self) -> None:
         """Show the table of all claims, in the order of their ids."""
-        display(HTML(claims.table(sorted(self.claims.values(), key=lambda c: (len(c.id), c.id)))))
+        display(HTML(claims.table(sorted(self.claims.values(), key=lambda c: claims.natural(c.id)))))
 
     def _keep(self, claim: claims.Claim) -> None:
         self.claims[claim.id] = claim

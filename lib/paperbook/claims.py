@@ -6,6 +6,7 @@ output under :data:`MIME`, so whoever has the executed notebook has its claims.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from html import escape
@@ -100,6 +101,12 @@ def table(claims: Iterable[Claim]) -> str:
         f"<td>{escape(c.criterion)}</td><td>{badge(c.verdict)}</td></tr>" for c in claims)
     return (f'<div class="pb-scroll" tabindex="0" role="region" aria-label="Claims of this chapter">'
             f'<table class="pb-claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
+
+
+def natural(id: str) -> tuple:
+    """A key that sorts C2 before C2b before C10."""
+    number, letters = re.fullmatch(r"\D*(\d*)(.*)", id).groups()
+    return int(number or 0), letters
 
 
 def _css(verdict: str) -> str:

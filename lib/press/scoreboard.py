@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from paperbook.claims import VERDICTS, badge
+from paperbook.claims import VERDICTS, badge, natural
 
 from .registry import LEVELS, Paper, Registry
 
@@ -24,7 +24,7 @@ def pages(root: Path, registry: Registry, claims: dict[str, list[dict]], files: 
     swept = load_sweep(root)
     rows = [dict(chapter=paper.slug, title=paper.chapter, part=paper.part, **claim,
                  seeds=swept["chapters"].get(paper.slug, {}).get(claim["id"]))
-            for paper in registry.papers for claim in claims.get(paper.slug, [])]
+            for paper in registry.papers for claim in sorted(claims.get(paper.slug, []), key=lambda c: natural(c["id"]))]
     made = {"book/_static/scoreboard.json": json.dumps(
         {"claims": rows, "sweep": {k: v for k, v in swept.items() if k != "chapters"}}, indent=1).encode()}
     filled = {LIBRARY: _library(registry, claims, files), BOARD: _board(registry, rows, totals(claims), swept)}

@@ -8,16 +8,12 @@ at a script on another host. Our pages need no kernel, so its listeners are take
 def setup(app) -> dict:
     for listeners in app.events.listeners.values():
         listeners[:] = [each for each in listeners if not each.handler.__module__.startswith("sphinx_thebe")]
-    app.connect("config-inited", _no_bar_on_top)
-    app.connect("builder-inited", _drop_thebe_style)
+    app.connect("config-inited", _as_the_book_wants_it)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _no_bar_on_top(app, config) -> None:
+def _as_the_book_wants_it(app, config) -> None:
     config.html_theme_options.update({f"navbar_{place}": [] for place in ("start", "center", "end", "persistent")},
                                      show_navbar_depth=2)
-
-
-def _drop_thebe_style(app) -> None:
     styles = app.registry.css_files
     styles[:] = [(name, attributes) for name, attributes in styles if "thebe" not in name]
