@@ -29,7 +29,7 @@ except ModuleNotFoundError:  # on Colab: fetch the book's small library; torch a
     import subprocess, sys
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "git+{url}@{branch}"], check=True)
     import paperbook'''
-CELL_LINES, MIN_FIGURES, MIN_EXERCISES, MIN_ASSERTS = 25, 4, 3, 6
+CELL_LINES, LINE_LENGTH, MIN_FIGURES, MIN_EXERCISES, MIN_ASSERTS = 25, 100, 4, 3, 6
 FORBIDDEN_IMPORTS = ("press", "myst_nb", "jupyter_book", "sphinx", "papermill")
 FORBIDDEN_WORDS = re.compile(r"\b(simply|obviously|trivially|easy to see|needless to say)\b", re.I)
 
@@ -162,6 +162,9 @@ def _chapter(root: Path, paper: Paper, notebook) -> Iterator[Finding]:
         lines = len(cell.source.splitlines())
         if lines > CELL_LINES:
             yield found(cell, f"it has {lines} lines", f"split it; {CELL_LINES} lines are the limit")
+        longest = max(map(len, cell.source.splitlines()), default=0)
+        if longest > LINE_LENGTH and cell is not code[0]:
+            yield found(cell, f"a line of {longest} characters runs off the page", f"wrap it; {LINE_LENGTH} are the limit")
     for name, least in (("show", MIN_FIGURES), ("explore", 1)):
         calls = len(re.findall(rf"^\s*{name}\(", source, re.M))
         if calls < least:

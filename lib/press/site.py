@@ -85,13 +85,16 @@ def with_outputs(notebook: nbformat.NotebookNode, result: dict | None) -> nbform
 
 
 def fold_the_setup(page: nbformat.NotebookNode) -> None:
-    """Imports and settings before the first section are folded: a page begins with its idea."""
-    for cell in page.cells:
-        if cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.M):
-            return
-        if cell.cell_type == "code":
-            cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "hide-input"})
-            cell.metadata["mystnb"] = {"code_prompt_show": "Show the set-up", "code_prompt_hide": "Hide the set-up"}
+    """Parameters, imports and settings before the first section become one folded cell: a page begins with its idea."""
+    start = next((i for i, cell in enumerate(page.cells)
+                  if cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.M)), 0)
+    setup = [cell for cell in page.cells[:start]
+             if cell.cell_type == "code" and "remove-cell" not in cell.metadata.get("tags", [])]
+    if setup and not any(cell.outputs for cell in setup):
+        setup[0].source = "\n\n".join(cell.source for cell in setup)
+        setup[0].metadata["tags"] = ["hide-input"]
+        setup[0].metadata["mystnb"] = {"code_prompt_show": "Show the set-up", "code_prompt_hide": "Hide the set-up"}
+        page.cells = [cell for cell in page.cells if cell not in setup[1:]]
 
 
 def _thumbnail(page: nbformat.NotebookNode) -> str:

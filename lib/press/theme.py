@@ -1,7 +1,8 @@
 """A small Sphinx extension: what Jupyter Book and its theme add and the book does not want.
 
-The theme shows an empty bar with a second search field on top of each page. Jupyter Book always loads sphinx-thebe, which declares its constants twice (an error in the console) and points
-at a script on another host. Our pages need no kernel, so its listeners are taken away.
+The theme shows an empty bar with a second search field on top of each page. Jupyter Book always loads sphinx-thebe,
+which declares its constants twice (an error in the console) and points at a script on another host; our pages need no
+kernel, so its listeners and its style are taken away.
 """
 
 
