@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import nbformat
@@ -40,7 +41,8 @@ def colab() -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         run(sys.executable, "-m", "venv", folder)
         run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", VERSIONS,
-            "filelock", "fsspec", "typing-extensions", "setuptools")
+            *(line.split(";")[0] for line in metadata.requires("torch") if "extra" not in line and "nvidia" not in line
+              and "triton" not in line and "cuda" not in line))
         _lend_torch(next((folder / "lib").glob("python*/site-packages")))
         (folder / "ready").touch()
     return folder

@@ -127,7 +127,7 @@ def _course(root: Path, folder: Path, papers: list):
     config.ExecutePreprocessor.timeout = 120
     config.ExecutePreprocessor.startup_timeout = 120
     if os.name == "posix":
-        config.KernelManager.transport = "ipc"
+        config.KernelManager.transport, config.KernelManager.ip = "ipc", str(folder / "k")
     config.Exchange.path_includes_course = False
     here = str(Path(sys.executable).parent)  # nbgrader calls alembic by name
     if here not in os.environ["PATH"].split(os.pathsep):

@@ -96,14 +96,14 @@ for method, values in bias.items():
     ax.plot(shares, values, marker="o", label=method)
 ax.set(xlabel="share of wild values", ylabel="bias")
 ax.legend()
-show(fig, alt="Bias against the share of wild values: the mean's grows in a line, the median's stays low.")
+show(fig, alt="Bias against the share of wild values: the mean's grows, the median's stays low.")
 
 # %% [markdown] id="claim-text"
 # The control is the same measurement with the mechanism taken out: here, the mean in place of the median.
 
 # %% id="claim-c1"
 chapter.claim(
-    "C1", "The median stays near the truth when a tenth of the values is wild", paper="(the paper's figure)",
+    "C1", "The median stays near the truth when a tenth is wild", paper="(the paper's figure)",
     measured=bias["median"][2], control=bias["mean"][2],
     holds=lambda value: value < 0.3, criterion="bias below 0.3 at a share of 0.1")
 
