@@ -8,7 +8,7 @@ book: .venv/.installed
 	$(BIN)/press build
 
 test: .venv/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lab: .venv/.installed
 	$(BIN)/jupyter lab notebooks

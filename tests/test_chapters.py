@@ -8,6 +8,7 @@ from press import build, cache, registry
 from press.execute import Job, execute
 from press.text import read_notebook
 
+pytestmark = pytest.mark.xdist_group("book")
 PAPERS = registry.load(ROOT).papers
 
 

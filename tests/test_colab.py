@@ -22,6 +22,7 @@ from press.cache import code_cells
 from press.execute import claims_of
 from press.text import read_notebook
 
+pytestmark = pytest.mark.xdist_group("colab")
 VERSIONS = ROOT / "tests/colab-versions.txt"
 PAPERS = registry.load(ROOT).papers
 

@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 from press import registry
 from press.site import PAGE_BYTES
 
+pytestmark = pytest.mark.xdist_group("book")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]

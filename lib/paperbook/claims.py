@@ -51,7 +51,8 @@ class Claim:
             values = (f"<p>Measured <b>{escape(self.measured_text)}</b>; control {escape(self.control_text)}. "
                       f"Criterion: {escape(self.criterion)}.</p>")
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
-        return (f'<div class="pb-claim pb-{_css(self.verdict)}"><p>{badge(self.verdict)} '
+        return (f'<div class="pb-claim pb-{_css(self.verdict)}" style="border-left:5px solid;padding:.4em 1em">'
+                f'<p>{badge(self.verdict)} '
                 f"<b>Claim {escape(self.id)}.</b> {escape(self.statement)}. "
                 f"Paper: {escape(self.paper)}.</p>{values}{note}</div>")
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -24,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
     except PressError as error:
         print(f"press: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output has seen enough, as in `press check | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("\npress: stopped; what was finished is kept, and the next run goes on from there.", file=sys.stderr)
         return 130
