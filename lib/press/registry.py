@@ -107,6 +107,7 @@ def load(root: Path) -> Registry:
         raise PressError("book/papers.yml needs the two lists `parts` and `papers`.")
     parts = [Part(part["id"], part["title"]) for part in data["parts"]]
     papers = [_paper(entry, index, parts) for index, entry in enumerate(data.get("papers") or [], 1)]
+    papers.sort(key=lambda paper: [part.id for part in parts].index(paper.part))  # stable within a part
     slugs = [paper.slug for paper in papers]
     for slug in slugs:
         if slugs.count(slug) > 1:

@@ -256,6 +256,23 @@ def test_plain_signsgd_agrees_with_the_trainer_on_the_full_batch():
     assert loss[-1] == pytest.approx((np.log(np.exp(logits).sum(axis=0)) - logits[y.argmax(axis=0), np.arange(12)]).mean())
 
 
+@few
+@given(seeds)
+def test_plain_sgd_on_the_full_batch_is_gradient_descent(seed):
+    x, y = problem(seed)
+    W = np.zeros((3, 12))
+    for _ in range(4):
+        W = W - 0.5 * page.residuals(W, x, y) @ x / 12
+    assert np.allclose(page.plain_sgd(x, y, 12, 4, np.random.default_rng(seed)), W)
+
+
+def test_without_normalisation_batches_of_one_recover_the_hard_sample():
+    x, y = page.hard_data(np.random.default_rng(0))
+    plain = page.plain_sgd(x, y, 1, 1500, np.random.default_rng(0))
+    stretched = page.train(x[None], y[None], "fro", [1], eta0=0.5, steps=1500, keep=[1500])[0][0, 0, 0]
+    assert page.margin(plain, x, y) > 0 > page.margin(stretched, x, y)
+
+
 # --- plausible wrong answers to the exercises, which the hidden tests must reject --------------------------------------------
 
 LMO = '''def lmo(G, norm):
@@ -269,6 +286,7 @@ LMO = '''def lmo(G, norm):
         return {spec}
     raise ValueError(norm)
 '''
+CUT = "1e-6 * values[0]"
 GOOD = {"max": "np.sign(G)", "fro": "G / np.linalg.norm(G)", "spec": "U[:, :rank] @ Vt[:rank]"}
 FRACTION = "answer_batch, answer_limit, answer_copies, answer_step = {}, {}, {}, {}\n"
 SVRG = '''def svrg_direction(W, snapshot, x, y, batch):
@@ -288,11 +306,14 @@ INTERVAL = '''def signsgd_svrg(direction, x, y, steps, interval=1, decay=True):
     return max_norm_margin(W, x, y)
 '''
 TAKE = "snapshot = W if epoch % interval == 0 else snapshot"
+RETURN = "return max_norm_margin(W, x, y)"
 STEP = "0.1 * t ** -0.5 if decay else 0.03"
 MUTANTS = {
     "lmo": {
         "full SVD keeps the arbitrary direction of the value zero": LMO.format(**GOOD | {"spec": "U @ Vt"}),
         "divides by the spectral norm instead of equalising singular values": LMO.format(**GOOD | {"spec": "G / values[0]"}),
+        "cuts at an absolute size": LMO.format(**GOOD).replace(CUT, "1e-6"),
+        "cuts what is only small": LMO.format(**GOOD).replace(CUT, "1e-2 * values[0]"),
         "max-norm divides by the largest entry": LMO.format(**GOOD | {"max": "G / np.abs(G).max()"}),
         "Frobenius divides by the squared norm": LMO.format(**GOOD | {"fro": "G / (G ** 2).sum()"}),
     },
@@ -314,6 +335,10 @@ MUTANTS = {
         "new snapshot every epoch": INTERVAL.format(order="epoch", snapshot="snapshot = W", step=STEP),
         "one order for all epochs": INTERVAL.format(order="0", snapshot=TAKE, step=STEP),
         "always decays": INTERVAL.format(order="epoch", snapshot=TAKE, step="0.1 * t ** -0.5"),
+        "returns the margin without the norm": INTERVAL.format(order="epoch", snapshot=TAKE, step=STEP).replace(
+            RETURN, RETURN + " * np.abs(W).max()"),
+        "judges the snapshot": INTERVAL.format(order="epoch", snapshot=TAKE, step=STEP).replace(
+            RETURN, "return max_norm_margin(snapshot, x, y)"),
         "forgets the square root": INTERVAL.format(order="epoch", snapshot=TAKE, step="0.1 / t if decay else 0.03"),
     },
     "constant": {"hopes for the best": 'answer_constant = "b"\n'},
