@@ -1,3 +1,9 @@
+// What the theme leaves without a name: the arrows that open a part in the sidebar.
+for (const arrow of document.querySelectorAll("nav details > summary")) {
+  const page = arrow.closest("li").querySelector("a").textContent.trim();
+  arrow.setAttribute("aria-label", `Show or hide the pages of ${page}`);
+}
+
 // Filters for cards and claims, and sortable columns. Pages are whole without it: everything is then shown.
 for (const bar of document.querySelectorAll(".pb-filters")) {
   const items = [...document.querySelector(bar.dataset.target).querySelectorAll("[data-item]")];

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 page = press.definitions("polyflow")
+torch.set_num_threads(1)          # networks this small only wait for a second thread
 
 seeds = st.integers(0, 10_000)
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=20, deadline=None)
 A, B = page.HEX_A, page.HEX_B
 SQUARE_A = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
 SQUARE_B = torch.tensor([1.0, 0, 1, 0])
@@ -189,11 +190,12 @@ def test_models_in_one_tensor_do_not_touch_each_other():
 def test_a_flow_to_one_point_arrives_there():
     torch.manual_seed(0)
     target = torch.tensor([0.3, -0.2])
-    draw = lambda: (inside(1, 128), target.expand(1, 128, 1, 2))
+    draw = lambda: (inside(1), target.expand(1, 64, 1, 2))
     Ks = torch.tensor([5.0])
-    for kind in (page.FlowMatching(1, width=32), page.FlowMatching(1, width=32, endpoint=True), page.PolyFlow(Ks, A, B, width=32)):
+    for model in (page.FlowMatching(1, width=16), page.FlowMatching(1, width=16, endpoint=True),
+                  page.PolyFlow(Ks, A, B, width=16, hidden=16)):
         start = inside(1)
-        end = page.sample(page.train(kind, draw, Ks, 300), start, Ks)[-1]
+        end = page.sample(page.train(model, draw, Ks, 200), start, Ks)[-1]
         assert (end - target).norm(dim=-1).mean() < 0.35 * (start - target).norm(dim=-1).mean()
 
 
@@ -222,7 +224,7 @@ def test_projection_is_feasible_idempotent_and_nearest(seed):
 def test_admm_agrees_with_the_exact_projection(seed):
     torch.manual_seed(seed)
     y = 2 * torch.randn(30, 2)
-    x, multipliers = page.admm_project(y, A, B, rho=1.0, limit=5000)
+    x, multipliers = page.admm_project(y, A, B, rho=1.0, limit=3000)
     assert (x - page.project(y, A, B)).abs().max() < 1e-3 and multipliers.min() > -1e-6
 
 
