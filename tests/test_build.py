@@ -44,6 +44,12 @@ def test_only_what_decides_the_outputs_executes_again(book, root, tmp_path):
     assert (code, executed(out)) == (0, 1), "a code edit executes its notebook alone"
     assert "new output" in page(book, "one") and "old output" not in page(book, "one")
 
+    style = book.root / "book/_static/paperbook.css"
+    style.write_text(style.read_text() + "/* a new coat of paint */")
+    code, out, err = book.press("build")
+    assert (code, executed(out)) == (0, 0)
+    assert "a new coat of paint" in (book.root / "_build/html/_static/paperbook.css").read_text()
+
     code, out, err = book.press("build", "--force", "two")
     assert (code, executed(out)) == (0, 2), "--force executes a chapter and its exercises"
 

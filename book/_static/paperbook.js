@@ -4,6 +4,9 @@ for (const arrow of document.querySelectorAll("nav details > summary")) {
   arrow.setAttribute("aria-label", `Show or hide the pages of ${page}`);
 }
 
+// The theme's list of references holds anchors that a list may not hold; plain paragraphs read well.
+for (const entry of document.querySelectorAll(".citation-list, .citation-list [role]")) entry.removeAttribute("role");
+
 // Filters for cards and claims, and sortable columns. Pages are whole without it: everything is then shown.
 for (const bar of document.querySelectorAll(".pb-filters")) {
   const items = [...document.querySelector(bar.dataset.target).querySelectorAll("[data-item]")];

@@ -32,8 +32,8 @@ def print_book(root: Path, registry: Registry, units: list, say) -> tuple[Path |
         say("Nothing on the pages has changed.")
         return html, []
     say("Printing the pages ...")
-    structure_changed = _write_stage(stage, files)
-    printed, warnings = _jupyter_book(root, stage, everything=structure_changed)
+    everything = _write_stage(stage, files)
+    printed, warnings = _jupyter_book(root, stage, everything=everything)
     warnings += page_problems(printed) if not warnings else []
     if warnings:
         shutil.rmtree(root / "_build/sphinx", ignore_errors=True)  # or the next run would not repeat them
@@ -118,7 +118,7 @@ def _digest(files: dict[str, bytes], root: Path) -> str:
 
 
 def _write_stage(stage: Path, files: dict[str, bytes]) -> bool:
-    """Bring the staging folder up to date, touching only what differs. True when the set of pages has changed."""
+    """Bring the staging folder up to date, touching only what differs. True when that concerns every page."""
     present = {path.relative_to(stage).as_posix() for path in stage.rglob("*") if path.is_file()}
     for name in present - set(files):
         (stage / name).unlink()
@@ -127,7 +127,9 @@ def _write_stage(stage: Path, files: dict[str, bytes]) -> bool:
     for name in changed:
         write_atomically(stage / name, files[name])
     pages = {name for name in present ^ set(files) if name.endswith((".md", ".ipynb"))}
-    return bool(pages or changed & {"_config.yml", "_toc.yml", "book/references.bib"})
+    everywhere = {name for name in changed  # Sphinx copies styles only when it writes a page
+                  if name.endswith((".css", ".js")) or name in ("_config.yml", "_toc.yml", "book/references.bib")}
+    return bool(pages or everywhere)
 
 
 def _jupyter_book(root: Path, stage: Path, everything: bool) -> tuple[Path, list[str]]:

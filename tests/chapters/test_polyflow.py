@@ -28,9 +28,11 @@ def unit(*shape):
     return torch.nn.functional.normalize(torch.randn(*shape), dim=-1)
 
 
+CENTRE, RADIUS = page.chebyshev_ball(A, B)
+
+
 def inside(models, N=64):
-    centre, radius = page.chebyshev_ball(A, B)
-    return page.ball(centre[None], radius, models, N)
+    return page.ball(CENTRE[None], RADIUS, models, N)
 
 
 # --- walls ------------------------------------------------------------------------------------------------------------
