@@ -98,7 +98,7 @@ def _board(registry: Registry, rows: list[dict], count: dict[str, int], swept: d
 
 def _row(paper: Paper, row: dict) -> str:
     link = f"../{paper.notebook.with_suffix('.html').as_posix()}#claims"
-    cells = [f'<th scope="row"><a href="{link}">{escape(paper.chapter)}</a></th>',
+    cells = [f'<th scope="row"><a href="{link}" title="{escape(paper.chapter)}">{paper.slug}</a></th>',
              f'<td>{escape(row["id"])}. {escape(row["statement"])}</td>', f'<td>{escape(row["paper"])}</td>',
              *(f'<td data-sort="{"" if row[k] is None else row[k]}">{escape(row[f"{k}_text"]) or "–"}</td>'
                for k in ("measured", "control")),
