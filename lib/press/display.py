@@ -38,7 +38,9 @@ class Progress:
     def say(self, text: str) -> None:
         self.console.print(Text(text))
 
-    def _table(self) -> Table:
+    def _table(self) -> Table | str:
+        if not any(state in ("running", "waiting") for state, _ in self.states.values()):
+            return ""
         table = Table("notebook", "state", "seconds", box=None, pad_edge=False)
         for name, (state, value) in self.states.items():
             if state in ("running", "waiting"):

@@ -25,6 +25,7 @@ MUTANTS = {
     "schedule": {
         "takes the settled share for the noise": "state = 3\nratio = 7 / 16\npacked_length = 74",
         "packs every block once": "state = 3\nratio = 9 / 16\npacked_length = 42",
+        "counts the states from 0": "state = 2\nratio = 9 / 16\npacked_length = 74",
         "takes the nearest from below": "state = 4\nratio = 4 / 16\npacked_length = 74",
     },
     "depth": {
@@ -38,7 +39,18 @@ MUTANTS = {
     for before in parents[1:]:
         depth.append(1 + max((depth[j] for j in before), default=0))
     return max(max(depth), 1) if max(depth) < 2 else max(depth)''',
-        "looks at the last parent alone": '''def passes_needed(parents):
+        "looks at the nearest parent alone": '''def passes_needed(parents):
+    depth = [0]
+    for before in parents[1:]:
+        depth.append(1 + (depth[max(before)] if before else 0))
+    return max(depth) + 1''',
+        "measures the longest run of neighbours": '''def passes_needed(parents):
+    best = run = 0
+    for i, before in enumerate(parents):
+        run = run + 1 if i and i - 1 in before else min(i, 1)
+        best = max(best, run)
+    return best + 1''',
+        "looks at the first parent alone": '''def passes_needed(parents):
     depth = [0]
     for before in parents[1:]:
         depth.append(1 + (depth[before[0]] if before else 0))
@@ -62,6 +74,28 @@ MUTANTS = {
         inside = min(a, n - len(done) % n)
         done, draft, passes = done + draft[:inside], g[inside - 1:][: 1 + n - inside], passes + 1
     return done, passes''',
+        "drafts beyond the answer": '''def decode(predict, first, length, n, blocks=1):
+    done, draft, passes = [], [first], 0
+    while len(done) < length:
+        end = (len(done) // n + blocks) * n
+        draft = (draft + [0] * (length + blocks * n))[: end - len(done)]
+        g = predict(done + draft)[len(done):]
+        a = 1
+        while a < len(draft) and draft[a] == g[a - 1]:
+            a += 1
+        done, draft, passes = done + draft[:a], g[a - 1:], passes + 1
+    return done[:length], passes''',
+        "guesses another token than 0": '''def decode(predict, first, length, n, blocks=1):
+    done, draft, passes = [], [first], 0
+    while len(done) < length:
+        end = min((len(done) // n + blocks) * n, length)
+        draft = (draft + [5] * (length + blocks * n))[: end - len(done)]
+        g = predict(done + draft)[len(done):]
+        a = 1
+        while a < len(draft) and draft[a] == g[a - 1]:
+            a += 1
+        done, draft, passes = done + draft[:a], g[a - 1:], passes + 1
+    return done[:length], passes''',
         "drafts beyond the block": '''def decode(predict, first, length, n, blocks=1):
     done, draft, passes = [], [first], 0
     while len(done) < length:
