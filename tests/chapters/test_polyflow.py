@@ -175,7 +175,7 @@ def test_the_anchored_form_starts_as_an_euler_step_towards_its_endpoint():
 
 def test_a_fixed_gate_is_fixed():
     k = torch.zeros(1, 64)
-    assert torch.allclose(page.FixedGate(torch.tensor([10.0]), A, B).parts(inside(1), k, k + 10)[2], torch.tensor(0.3))
+    assert torch.allclose(page.FixedGate(torch.tensor([10.0]), A, B).parts(inside(1), k, k + 10)[2], torch.tensor(0.1))
 
 
 # --- training and sampling --------------------------------------------------------------------------------------------
@@ -292,10 +292,32 @@ MUTANTS = {
     times = torch.where(speed > eps, (b - x @ A.T)[:, None, :] / (speed.clamp_min(0) + eps), 0)
     return times.amax(-1).clamp(0, cap)
 ''',
+        "uses the cap only where no wall is ahead": '''def ray_shoot(x, d, A, b, eps=1e-6, cap=1e3):
+    speed = d @ A.T
+    times = torch.where(speed > eps, (b - x @ A.T)[:, None, :] / (speed.clamp_min(0) + eps), cap)
+    return times.amin(-1).clamp_min(0)
+''',
+        "writes the cap into the code": '''def ray_shoot(x, d, A, b, eps=1e-6, cap=1e3):
+    speed = d @ A.T
+    times = torch.where(speed > eps, (b - x @ A.T)[:, None, :] / (speed.clamp_min(0) + eps), 1e3)
+    return times.amin(-1).clamp(0, 1e3)
+''',
+        "normalises the rows but not their limits": '''def ray_shoot(x, d, A, b, eps=1e-6, cap=1e3):
+    A = torch.nn.functional.normalize(A, dim=1)
+    speed = d @ A.T
+    times = torch.where(speed > eps, (b - x @ A.T)[:, None, :] / (speed.clamp_min(0) + eps), cap)
+    return times.amin(-1).clamp(0, cap)
+''',
+        "counts every row with a positive product": '''def ray_shoot(x, d, A, b, eps=1e-6, cap=1e3):
+    speed = d @ A.T
+    times = torch.where(speed > 0, (b - x @ A.T)[:, None, :] / (speed.clamp_min(0) + eps), cap)
+    return times.amin(-1).clamp(0, cap)
+''',
     },
     "analyse": {
         "the shrunk part instead of the kept part": 'answer_a, answer_b, answer_c = 0.3 ** 10, "mean", False\n',
         "a straight path to the own target": 'answer_a, answer_b, answer_c = 0.7 ** 10, "x1", False\n',
+        "two digits only": 'answer_a, answer_b, answer_c = 0.028, "mean", False\n',
         "trusts Euler from a Gaussian": 'answer_a, answer_b, answer_c = 0.7 ** 10, "mean", True\n',
     },
     "soft-ray": {
@@ -315,6 +337,21 @@ MUTANTS = {
         raise ValueError("beta must be positive")
     return (-torch.logsumexp(-beta * times, -1) / beta).clamp(max=cap)
 ''',
+        "refuses zero alone": '''def soft_ray(times, beta, cap=1e3):
+    if beta == 0:
+        raise ValueError("beta must be positive")
+    return (-torch.logsumexp(-beta * times, -1) / beta).clamp(0, cap)
+''',
+        "writes the cap into the code": '''def soft_ray(times, beta, cap=1e3):
+    if beta <= 0:
+        raise ValueError("beta must be positive")
+    return (-torch.logsumexp(-beta * times, -1) / beta).clamp(0, 1e3)
+''',
+        "reduces the second axis": '''def soft_ray(times, beta, cap=1e3):
+    if beta <= 0:
+        raise ValueError("beta must be positive")
+    return (-torch.logsumexp(-beta * times, min(times.dim() - 1, 1)) / beta).clamp(0, cap)
+''',
         "accepts any beta": '''def soft_ray(times, beta, cap=1e3):
     return (-torch.logsumexp(-beta * times, -1) / beta).clamp(0, cap)
 ''',
@@ -325,6 +362,14 @@ MUTANTS = {
 ''',
         "adds the rays without weights": '''def mixed_step(x, d, alpha, scores):
     return x + (alpha[..., None] * d).sum(1)
+''',
+        "softmax at a temperature": '''def mixed_step(x, d, alpha, scores):
+    weights = torch.softmax(scores / scores.shape[1] ** 0.5, 1)
+    return x + ((weights * alpha)[..., None] * d).sum(1)
+''',
+        "takes the best ray alone": '''def mixed_step(x, d, alpha, scores):
+    best = (scores == scores.amax(1, keepdim=True)).float()
+    return x + ((best / best.sum(1, keepdim=True) * alpha)[..., None] * d).sum(1)
 ''',
         "ignores the scores": '''def mixed_step(x, d, alpha, scores):
     return x + (alpha[..., None] * d).mean(1)
