@@ -54,7 +54,7 @@ class Book:
         self.papers.append(dict(
             slug=slug, title=slug, chapter=slug.title(), authors=["A. Author"], venue="ICML 2026", arxiv="", code="",
             part="language-models", level=1, minutes=1, prerequisites=["nothing"], summary="A chapter.",
-            claims=claims or {}))
+            claims=claims or {}, timed=[]))
         self.put(slug, f"# {slug.title()}", 'seed = 0\nprofile = "quick"', *cells)
         self.put(f"{slug}-exercises", f"# Exercises of {slug}", "answer = 42")
         self._write()

@@ -19,7 +19,8 @@ def test_the_same_seed_gives_the_same_digits(paper, printed):
     first = cache.Cache(ROOT).get(f"{paper.slug}-quick-0", cache.key(notebook, parameters, ROOT))
     again = execute(Job(paper.slug, nbformat.writes(notebook), parameters))
     assert again["failure"] is None
-    assert again["claims"] == first["claims"] and len(first["claims"]) == len(paper.claims)
+    exact = [[claim for claim in result["claims"] if claim["id"] not in paper.timed] for result in (first, again)]
+    assert exact[0] == exact[1] and len(first["claims"]) == len(paper.claims) and len(paper.timed) <= 1
     for result in (first, again):
         assert build.verdict_findings(paper, result["claims"], compare=True) == []
         assert result["peak_memory"] <= build.PROMISE["memory"]

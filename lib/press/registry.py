@@ -14,7 +14,7 @@ from .errors import PressError
 LEVELS = {1: "introductory", 2: "intermediate", 3: "advanced"}
 #: the fields of a paper in book/papers.yml and their types
 FIELDS = {"slug": str, "title": str, "chapter": str, "authors": list, "venue": str, "arxiv": str, "code": str,
-          "part": str, "level": int, "minutes": int, "prerequisites": list, "summary": str, "claims": dict}
+          "part": str, "level": int, "minutes": int, "prerequisites": list, "summary": str, "claims": dict, "timed": list}
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Paper:
-    """One paper; ``claims`` maps a claim's id to the verdict expected at seed 0, profile quick."""
+    """One paper; ``claims`` maps a claim's id to the verdict expected at seed 0, profile quick.
+
+    ``timed`` names the claims that are measured by the clock: their digits change from run to run.
+    """
 
     slug: str
     title: str
@@ -40,6 +43,7 @@ class Paper:
     prerequisites: list[str]
     summary: str
     claims: dict[str, str]
+    timed: list[str]
 
     @property
     def notebook(self) -> Path:

@@ -27,7 +27,8 @@ def new(root: Path, registry: Registry, slug: str, part: str) -> list[Path]:
     title = slug.replace("-", " ").capitalize()
     entry = {"slug": slug, "title": title, "chapter": title, "authors": ["(authors)"], "venue": "ICML 2026",
              "arxiv": "", "code": "", "part": part, "level": 2, "minutes": 30, "prerequisites": ["(what helps)"],
-             "summary": "(one sentence for the card)", "claims": {"C1": "reproduced", "C2": "out of reach"}}
+             "summary": "(one sentence for the card)", "claims": {"C1": "reproduced", "C2": "out of reach"},
+             "timed": []}
     paper = Paper(**entry)
     made = [paper.notebook, paper.exercises, paper.tests]
     for path in made:
