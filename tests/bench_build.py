@@ -46,7 +46,7 @@ def main() -> None:
 
         serial = Path(name) / "serial"
         shutil.copytree(folder / "_build/stage", serial)
-        for notebook in (ROOT / "notebooks").rglob("*.ipynb"):
+        for notebook in (ROOT / "notebooks").glob("*/*.ipynb"):
             shutil.copy(notebook, serial / notebook.relative_to(ROOT))
         config = serial / "_config.yml"
         config.write_text(re.sub(r'execute_notebooks: "off"', "execute_notebooks: force\n  timeout: 600", config.read_text()))
