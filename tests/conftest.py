@@ -13,9 +13,13 @@ import nbformat
 import psutil
 import pytest
 import yaml
+from hypothesis import settings
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).parents[1]
+
+settings.register_profile("book", deadline=None)  # a busy machine is no counterexample
+settings.load_profile("book")
 
 CLAIM = """from IPython.display import display
 from paperbook.claims import judge
