@@ -1,5 +1,6 @@
 """`press build` as a user meets it: what is executed again, and what is not; verdicts; the last good book."""
 import re
+import shutil
 
 import nbformat
 import pytest
@@ -54,7 +55,6 @@ def test_only_what_decides_the_outputs_executes_again(book, root, tmp_path):
     assert (code, executed(out)) == (0, 2), "--force executes a chapter and its exercises"
 
     library = tmp_path / "lib"
-    import shutil
     shutil.copytree(root / "lib", library)
     with (library / "paperbook/training.py").open("a") as file:
         file.write("\n# an edit of the library\n")

@@ -103,7 +103,7 @@ def _build(options, root: Path, registry) -> int:
                        seconds=options.time_limit, memory=options.memory_limit and options.memory_limit * 1e6,
                        progress=progress)
     for unit in report.failures:
-        _print_failure(unit)
+        _print_failure(unit.path, unit.result["failure"])
     for remark in report.remarks:
         print(f"note: {remark}")
     for problem in report.problems:
@@ -123,10 +123,9 @@ def _build(options, root: Path, registry) -> int:
     return 1 if report.problems or report.failures else 0
 
 
-def _print_failure(unit) -> None:
-    failure = unit.result["failure"]
+def _print_failure(path: Path, failure: dict) -> None:
     place = f"cell {failure['cell']} (code cell {failure['number']})" if failure["cell"] else "before the first cell"
-    print(f"\nFAILED {unit.path}\n  {place}: {failure['error']}", file=sys.stderr)
+    print(f"\nFAILED {path}\n  {place}: {failure['error']}", file=sys.stderr)
     for line in failure["traceback"].splitlines():
         print(f"  | {line if sys.stderr.isatty() else plain(line)}", file=sys.stderr)
 
@@ -157,8 +156,7 @@ def _run(options, root: Path, registry) -> int:
     print(f"{result['seconds']:.1f} s, {result['cpu_seconds']:.1f} CPU s, {result['peak_memory'] / 1e9:.2f} GB at most; "
           f"executed notebook: {kept.relative_to(root)}")
     if result["failure"]:
-        from types import SimpleNamespace
-        _print_failure(SimpleNamespace(result=result, path=paper.notebook))
+        _print_failure(paper.notebook, result["failure"])
     return 1 if result["failure"] else 0
 
 

@@ -5,13 +5,11 @@ worker of a local cluster, and a worker on another machine that shares no disk w
 """
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The press in pieces: registry, cache, contract, text, definitions, sweep, scoreboard."""
-import itertools
 import json
-import re
 import shutil
 from pathlib import Path
 
