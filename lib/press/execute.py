@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import tempfile
 import threading
 import time
@@ -147,7 +148,8 @@ def _kernel_manager(folder: str, watch: _Watch) -> type[AsyncKernelManager]:
                 self.transport, self.ip = "ipc", os.path.join(folder, "k")
 
         async def start_kernel(self, **kwargs):
-            await super().start_kernel(**{**kwargs, "env": kernel_environment()})
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}  # outputs travel by other ways
+            await super().start_kernel(**{**kwargs, **quiet, "env": kernel_environment()})
             watch.begin(self.provisioner.pid)
 
     return Manager

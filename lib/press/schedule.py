@@ -121,7 +121,7 @@ def _client(workers: int, scheduler: str):
         try:
             with dask.config.set(settings), _interrupts_wait():
                 cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
-                                       dashboard_address=None, silence_logs=logging.CRITICAL + 1,
+                                       dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL + 1,
                                        local_directory=scratch)
                 client = Client(cluster)
             yield client
