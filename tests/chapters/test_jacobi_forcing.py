@@ -9,6 +9,19 @@ page = press.definitions("jacobi-forcing")
 LENGTH = 16  # of an answer with three symbols
 torch.set_num_threads(1)  # small tensors: a second thread would wait for the first
 
+#: the right decoder, from which some wrong ones are made
+DECODE = '''def decode(predict, first, length, n, blocks=1):
+    done, draft, passes = [], [first], 0
+    while len(done) < length:
+        end = min((len(done) // n + blocks) * n, length)
+        draft = (draft + [0] * (length + blocks * n))[: end - len(done)]
+        g = predict(done + draft)[len(done):]
+        a = 1
+        while a < len(draft) and draft[a] == g[a - 1]:
+            a += 1
+        done, draft, passes = done + draft[:a], g[a - 1:], passes + 1
+    return done[:length], passes'''
+
 #: solution cell -> {what is wrong: the wrong answer}
 MUTANTS = {
     "accept": {
@@ -74,28 +87,8 @@ MUTANTS = {
         inside = min(a, n - len(done) % n)
         done, draft, passes = done + draft[:inside], g[inside - 1:][: 1 + n - inside], passes + 1
     return done, passes''',
-        "drafts beyond the answer": '''def decode(predict, first, length, n, blocks=1):
-    done, draft, passes = [], [first], 0
-    while len(done) < length:
-        end = (len(done) // n + blocks) * n
-        draft = (draft + [0] * (length + blocks * n))[: end - len(done)]
-        g = predict(done + draft)[len(done):]
-        a = 1
-        while a < len(draft) and draft[a] == g[a - 1]:
-            a += 1
-        done, draft, passes = done + draft[:a], g[a - 1:], passes + 1
-    return done[:length], passes''',
-        "guesses another token than 0": '''def decode(predict, first, length, n, blocks=1):
-    done, draft, passes = [], [first], 0
-    while len(done) < length:
-        end = min((len(done) // n + blocks) * n, length)
-        draft = (draft + [5] * (length + blocks * n))[: end - len(done)]
-        g = predict(done + draft)[len(done):]
-        a = 1
-        while a < len(draft) and draft[a] == g[a - 1]:
-            a += 1
-        done, draft, passes = done + draft[:a], g[a - 1:], passes + 1
-    return done[:length], passes''',
+        "drafts beyond the answer": DECODE.replace(", length)\n        draft", "\n        draft").replace("min((len", "(len"),
+        "guesses another token than 0": DECODE.replace("[0] *", "[5] *"),
         "drafts beyond the block": '''def decode(predict, first, length, n, blocks=1):
     done, draft, passes = [], [first], 0
     while len(done) < length:
