@@ -191,13 +191,6 @@ def test_halving_reaches_what_was_asked(both):
 
 
 @few
-@given(st.floats(0.1, 2), st.floats(0.005, 0.05))
-def test_spectral_rate_is_that_of_the_linear_step(mu, eta):
-    assert page.one_step_rate(page.BRPS, mu, eta) == pytest.approx(-eta * mu / 2, rel=0.15)
-    assert page.one_step_rate(page.BRPS, 0.0, eta) == pytest.approx(0, abs=1e-9)
-
-
-@few
 @given(st.floats(0.001, 0.01))
 def test_fitted_slope_of_an_exponential(rate):
     assert page.fitted_slope(3 * np.exp(-rate * 20 * np.arange(501)), 20) == pytest.approx(-rate)
@@ -208,6 +201,29 @@ def test_updates_needed_by_hand():
     assert page.updates_needed(conv, 10, 0.5).tolist() == [10, 20, np.inf, 0]
     two = np.stack([conv[..., 0], conv[::-1, :, 0]], axis=-1)
     assert page.updates_needed(two, 10, 0.5)[0] == np.inf  # the slowest start decides
+
+
+def test_optimism_by_hand():
+    A, x = page.PENNIES, np.array([[0.5, 0.5]])
+    xs, ys = page.optimistic(A, x, x, 0.1, 2)
+    # A y = A'x = (-1/6, 1/6) moves each by 1/60, at once; the base point then steps with the new gradient
+    assert (xs[1, 0, 0], ys[1, 0, 0]) == pytest.approx((0.5 + 1 / 60, 0.5 - 1 / 60))
+    g, h = A @ ys[1, 0], A.T @ xs[1, 0]
+    assert xs[2, 0, 0] == pytest.approx(0.5 - 2 * 0.05 * (g[0] - g[1]))
+    assert ys[2, 0, 0] == pytest.approx(0.5 + 2 * 0.05 * (h[0] - h[1]))
+    # a simplex is a treeplex with one information set
+    flat, tree = np.pad(A, ((1, 0), (1, 0))), [(0, slice(1, 3))]
+    start = np.array([[1, 0.5, 0.5]])
+    assert np.allclose(page.optimistic(flat, start, start, 0.1, 2, trees=[tree, tree])[0][..., 1:], xs)
+
+
+def test_tuning_counts_both_runs():
+    x, y = page.starts(3, 3, 2, 1, np.random.default_rng(0))
+    table = page.tune(page.BRPS, x, y, 400, np.full(9, 0.15), [(0.4, 2.0)] * 9)
+    kept = page.nash_conv(page.BRPS, *page.asymmetric(page.BRPS, x, y, 2.0, 0.4, 200))
+    first = 1 + np.flatnonzero((kept >= 1e-9).any(axis=1)).max()
+    assert np.all(table["one bowl"] == 10 * np.ceil(first / 5)) and np.all(table["OGDA"] < 400)
+    assert np.isinf(table["GDA"]).all()
 
 
 @pytest.mark.parametrize("A", [page.BRPS, page.MNE])
@@ -279,15 +295,17 @@ def test_best_reply_beats_every_plan(seed, tree):
 
 def test_tree_dynamics_find_the_equilibrium_and_optimism_too():
     q, r = plan(0, TREES[0]), plan(1, TREES[1])
-    xs, _ = page.play_tree(K, TREES, q, r, 2.0, 1000, mu_x=0.03, every=500)
-    _, ys = page.play_tree(K, TREES, q, r, 2.0, 1000, mu_y=0.03, every=500)
-    assert xs.shape == (3, 1, 13) and page.tree_conv(K, TREES, xs[-1], ys[-1]) < 1e-9
-    assert page.tree_conv(K, TREES, *page.optimistic_tree(K, TREES, q, r, 1.0, 800, 800))[-1] < 1e-6
+    xs, _ = page.play_tree(K, q, r, 2.0, 1000, mu_x=0.03, every=500, trees=TREES)
+    _, ys = page.play_tree(K, q, r, 2.0, 1000, mu_y=0.03, every=500, trees=TREES)
+    assert xs.shape == (3, 1, 13) and page.tree_conv(K, xs[-1], ys[-1], TREES) < 1e-9
+    pair = page.asymmetric(K, q, r, 0.03, 2.0, 1000, 500, page.play_tree, trees=TREES)
+    assert np.allclose(pair[0], xs) and np.allclose(pair[1], ys)
+    assert page.tree_conv(K, *page.optimistic(K, q, r, 1.0, 800, 800, TREES), TREES)[-1] < 1e-6
 
 
 def test_ends_of_the_optimal_set_are_optimal():
     E, F = (page.constraints(tree, 13) for tree in TREES)
-    ends = page.optimal_ends(K, E, F, 1 / 18)
+    ends = np.array([page.solve(K, E, F, sign * np.eye(13)[2])[1] for sign in (1, -1)])
     assert ends[:, 2] == pytest.approx([0, 1 / 3], abs=1e-9)  # bluffing with the jack
     assert page.best(ends @ K, TREES[1]) == pytest.approx(1 / 18)
 
@@ -358,6 +376,8 @@ MUTANTS = {
         "takes the nearer wall": TWO.format(**TWO_OK | {"result": "min(y, 1 - y) / abs(speed)"}),
         "mixes up the walls": TWO.format(**TWO_OK | {"result": "y / speed if speed > 0 else (y - 1) / speed"}),
         "does not check the equilibrium": TWO.format(**TWO_OK | {"inside": "mix"}),
+        "checks only the first player": TWO.format(**TWO_OK | {"inside": "0 < x < 1"}),
+        "checks only the second player": TWO.format(**TWO_OK | {"inside": "0 < y < 1"}),
         "forgets the game's scale": TWO.format(**TWO_OK | {
             "result": "((1 - y) / speed if speed > 0 else -y / speed) / abs(mix)"}),
     },
