@@ -164,6 +164,16 @@ def test_runs_in_one_tensor_do_not_touch_each_other(seed):
 
 @few
 @given(seeds)
+def test_the_next_character_is_the_target(seed):
+    w, x = page.init_weights([seed], 16), tokens(seed)
+    w["head"] *= 50
+    other = x.clone()
+    other[..., -1] = (other[..., -1] + 1) % page.VOCAB  # the last one is predicted and never read
+    assert abs(float(page.losses(w, x) - page.losses(w, other))) > 1e-4
+
+
+@few
+@given(seeds)
 def test_the_future_has_no_influence_and_positions_matter_relatively(seed):
     w, x = page.init_weights([seed], 16), torch.randn(1, 10, 16, generator=torch.Generator().manual_seed(seed))
     changed = x.clone()
@@ -228,6 +238,37 @@ def test_muon_equalises_singular_values(seed):
     assert torch.allclose(page.orthogonalise(G.mT), X.mT, atol=1e-4)
 
 
+class Still:
+    """An optimiser without steps, which keeps the squared norm of the gradients that it was given."""
+
+    def __init__(self, w):
+        Still.norm = torch.zeros(2)
+
+    def direction(self, name, g, t):
+        Still.norm += g.square().sum((1, 2))
+        return torch.zeros_like(g)
+
+
+def test_gradients_are_clipped_to_norm_one_and_weights_decay_at_their_own_rate():
+    w, start = page.init_weights([0, 0], 16), page.init_weights([0, 0], 16)
+    w["head"][0] *= 300  # large gradients in the first run
+    m, data = torch.ones(2, N + 1), page.batches(torch.arange(2000) % 7, [0, 0], 2, 8)
+    m[:, 0] = 3
+    page.train(w, torch.tensor([0.1, 0.2]), lambda t, w: m, data, 1, Still)
+    assert float(Still.norm[0]) == pytest.approx(1, rel=1e-4) and 0 < Still.norm[1] <= 1.0001
+    shrunk = (1 - 0.1 * torch.tensor([0.1, 0.2]) * page.schedule(1, 1))[:, None, None]
+    assert torch.allclose(w["v0"], start["v0"] * shrunk) and torch.allclose(w["q0"], start["q0"] * (3 * shrunk - 2))
+    assert torch.equal(w["scale0"], start["scale0"])
+
+
+def test_muon_remembers_the_last_gradient():
+    g = [torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(s)) for s in (0, 1)]
+    muon = page.Muon({"q0": g[0]})
+    first, second = (muon.direction("q0", x.clone(), t) for t, x in enumerate(g, 1))
+    assert torch.allclose(first, 0.8 * page.orthogonalise(g[0]), atol=1e-4)
+    assert torch.allclose(second, 0.8 * page.orthogonalise(1.95 * g[1] + 0.95 ** 2 * g[0]), atol=1e-4)
+
+
 # --- bookkeeping --------------------------------------------------------------------------------------------------------------
 
 def test_tables_and_best_rates_by_hand():
@@ -278,6 +319,7 @@ MUTANTS = {
         "rounds the median up": TAIL.format(lam=LAM, i="(len(lam) + 1) // 2", k="(len(lam) - i)"),
         "counts the zeros of a wide matrix": TAIL.format(
             lam="np.abs(np.linalg.eigvalsh(W.T @ W)) + 1e-300", i="len(lam) // 2", k="(len(lam) - i)"),
+        "counts rows alone": TAIL.replace("min(W.shape)", "W.shape[0]").format(lam=LAM, i="len(lam) // 2", k="(len(lam) - i)"),
         "takes half of N": TAIL.format(lam=LAM, i="len(lam) // 2", k="len(lam) / 2"),
     },
     "map": {
@@ -296,6 +338,8 @@ MUTANTS = {
                                                   result="np.mean([block_exponent(b) for b in blocks if min(b.shape) > 2])"),
         "takes the median": SQUARES.format(rows="rows", columns="columns", result="np.median([block_exponent(b) for b in blocks])"),
         "averages the blocks first": SQUARES.format(rows="rows", columns="columns", result="block_exponent(np.mean(blocks, axis=0))"),
+        "refuses only a matrix smaller in both directions": SQUARES.replace("rows * columns", "rows + columns").format(
+            rows="rows", columns="columns", result=MEAN),
         "measures the whole": SQUARES.format(rows="rows", columns="columns", result="block_exponent(W)"),
     },
 }
