@@ -93,7 +93,7 @@ def badge(verdict: str) -> str:
 
 
 def table(claims: Iterable[Claim]) -> str:
-    """The claims of a chapter as one HTML table, notes included."""
+    """The claims of a chapter as one HTML table; a note stands with its claim, where it was measured."""
     head = "".join(f'<th scope="col">{name}</th>' for name in
                    ("Claim", "The paper", "Measured here", "Control", "Criterion", "Verdict"))
     rows = "".join(
