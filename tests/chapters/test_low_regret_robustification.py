@@ -137,6 +137,22 @@ def test_textbook_bound_of_hedge():
         assert page.worst_regret(page.count_rule("Hedge", T)) <= np.sqrt(T * np.log(2) / 2)
 
 
+@few
+@given(st.floats(0.05, 0.95), st.floats(0.3, 4), st.integers(1, 9))
+def test_dynamic_program_with_a_wire_is_the_worst_of_all_sequences(p, rho, T):
+    theta = every(T)
+    robust, _ = page.robustify(theta, np.full((len(theta), T + 1), p), rho)
+    worst = page.worst_regret(page.count_rule("coin", T, p), page.wire(p, T, rho), page.urn_regret(T))
+    assert worst == pytest.approx(page.regret_path(theta, page.qbr(robust[:, :-1], T))[:, -1].max())
+    assert page.robust_coin(p, rho, page.urn_regret(T)) == pytest.approx((worst, *page.distance(p, page.wire(p, T, rho))))
+
+
+def test_growth_by_hand():
+    horizons = np.array([16, 64, 256])
+    assert page.growth(np.sqrt(horizons) * np.log2(horizons), horizons) == pytest.approx(1)
+    assert page.growth(horizons, horizons) == pytest.approx(2 * 6 / 8)  # linear: the root doubles, the logarithm grows
+
+
 # --- bounded memory --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("w", range(1, 9))
@@ -219,6 +235,8 @@ def test_average_restart_by_hand():
 def test_attack_is_a_lower_bound():
     for D in (4, 8, 10):
         assert page.sliding_attack(D) <= page.cycle_regret(page.sliding_hedge(D))[1] + 1e-9
+    for D in (16, 64, 256):  # and it does not fade with the window
+        assert page.sliding_attack(D) > 0.25
 
 
 @settings(max_examples=8, deadline=None)
@@ -233,6 +251,7 @@ def test_exact_program_for_the_cycle(rho, T):
                 c = (2 * c + s) % 4
                 said.append(succ[c])
             base.append(said)
+        assert np.array_equal(page.cycle_predictions(theta, succ, start), base)
         robust, _ = page.robustify(theta, np.array(base, float), rho)
         found.append(page.regret_path(theta, page.qbr(robust[:, :-1], T))[:, -1].max())
     assert page.robust_cycle_regret(succ, T, rho) == pytest.approx(max(found))
@@ -256,6 +275,14 @@ def test_a_tie_does_not_trip_the_wire_whatever_the_rounding(seed):
     base[0, np.random.default_rng(seed).permutation(16)[:8]] = 1  # eight misses in sixteen rounds: a regret of 8
     for predict in (page.robustify(theta, base, 8)[0], page.circuit(theta, base, 8)):
         assert predict[0, 1:17] == pytest.approx(base[0, 1:17])
+
+
+def test_circuit_without_a_latch_forgets():
+    theta = np.array([[1] * 12 + [0] * 40])  # trips after nine ones, and the zeros bring the regret down again
+    base = np.full((1, 53), 1 / 3)
+    robust, _ = page.robustify(theta, base, 8)
+    off = np.abs(page.circuit(theta, base, 8, latch=False) - robust)[0]
+    assert off[:14].max() < 1e-9 and off[-1] > 0.1
 
 
 def test_attention_is_causal():
@@ -336,6 +363,21 @@ MUTANTS = {
         "takes the length for the horizon": spoil(ROBUST, "qbr(p0, T)", "qbr(p0, len(seq))"),
         "scores a hard choice": spoil(ROBUST, "q, counts, score = qbr(p0, T)", "q, counts, score = float(p0 > 0.5)"),
         "plays the prediction itself": spoil(ROBUST, "q, counts, score = qbr(p0, T)", "q, counts, score = p0"),
+        "forgets the past when the regret is zero": """def robust_predict(seq, p0, rho, T):
+    q, regret, switched, urn, out = qbr(p0, T), [0, 0], False, [0, 0], [p0]
+    for symbol in seq:
+        if switched:
+            urn[symbol] += 1
+        score = q if symbol == 1 else 1 - q
+        regret = [max(0, regret[a] + (a == symbol) - score) for a in (0, 1)]
+        switched = switched or max(regret) > rho
+        out.append((urn[1] + 1) / (sum(urn) + 2) if switched else p0)
+    return np.array(out)
+""",
+        "compares with the leader of each round": spoil(
+            spoil(ROBUST, "counts[symbol] += 1\n", "counts[symbol] += 1\n        best += int(counts[1] >= counts[0]) == symbol\n"),
+            "max(counts)", "best").replace("    switched, urn, out", "    best = 0\n    switched, urn, out"),
+        "compares with the action the model dislikes": spoil(ROBUST, "max(counts)", "counts[int(p0 <= 0.5)]"),
         "no smoothing": spoil(ROBUST, "(urn[1] + 1) / (sum(urn) + 2)", "urn[1] / max(1, sum(urn))"),
     },
     "analyse": {
