@@ -211,6 +211,49 @@ def test_exact_moments_give_the_exact_system(seed, kind):
             assert np.allclose(found, c * true, atol=1e-5)
 
 
+def moved(shots, target):
+    """The same snapshots, the one of this target replaced by another."""
+    return [page.Snapshot(1.5 * shot.mean + 0.1, 1.3 * shot.cov, shot.target, shot.kind)
+            if shot.kind != "none" and shot.target == target else shot for shot in shots]
+
+
+@few
+@given(seeds)
+def test_the_recursion_uses_two_snapshots_for_each_component_unless_given_everything(seed):
+    shots = page.experiment(*system(seed, page.CHAIN), page.TARGETS, "cut", 2000, np.random.default_rng(seed))
+    fit = lambda shots, **kwargs: page.recursive_fit(page.PAIRS, page.CHAIN, shots, **kwargs)[0]
+    for last, target in ((2, 2), (4, 4)):                # what lies upstream never sees this snapshot
+        assert np.allclose(fit(shots)[:last], fit(moved(shots, target))[:last])
+        assert not np.allclose(fit(shots)[last:], fit(moved(shots, target))[last:])
+    assert not np.allclose(fit(shots, everything=True)[:2], fit(moved(shots, 4), everything=True)[:2])
+
+
+@few
+@given(seeds, st.booleans())
+def test_each_component_has_the_clock_it_is_given(seed, own_clock):
+    """With exact moments both clocks give one answer, with noise two."""
+    A, b, d = system(seed, page.CHAIN)
+    shots = page.experiment(A, b, d, page.TARGETS)
+    fit = page.recursive_fit(page.PAIRS, page.CHAIN, shots, 0, own_clock=own_clock)
+    assert fit[2][:2].sum() == pytest.approx(2) and page.drift_error(A, fit[0]) < 1e-6
+    noisy = page.experiment(A, b, d, page.TARGETS, "cut", 2000, np.random.default_rng(seed))
+    one, other = (page.recursive_fit(page.PAIRS, page.CHAIN, noisy, own_clock=own)[0] for own in (True, False))
+    assert np.allclose(one[:2], other[:2]) and not np.allclose(one[2:], other[2:])
+
+
+@few
+@given(seeds)
+def test_the_ridge_shrinks_what_genes_do_to_each_other(seed):
+    shots = page.experiment(*system(seed, page.CHAIN), page.TARGETS, "cut", 2000, np.random.default_rng(seed))
+    off = ~np.eye(6, dtype=bool)
+    for fit in (lambda ridge: page.joint_fit(page.CHAIN, shots, ridge),
+                lambda ridge: page.recursive_fit(page.PAIRS[:1], page.CHAIN[:2, :2], [
+                    page.Snapshot(s.mean[:2], s.cov[:2, :2], s.target, s.kind) for s in shots[:2]], ridge)):
+        A = [fit(ridge)[0] for ridge in (0, 1, 100)]
+        size = [np.linalg.norm(a[off[:len(a), :len(a)]]) for a in A]
+        assert size[0] > size[1] > size[2] and size[2] < 0.05 and fit(1)[2].sum() == pytest.approx(len(A[0]))
+
+
 @few
 @given(seeds, st.floats(0.1, 100))
 def test_the_error_of_a_drift_ignores_its_clock(seed, speed):
@@ -281,6 +324,11 @@ MUTANTS = {
         raise ValueError("unstable")
     return -np.linalg.solve(A, b), covariance(A, d)
 ''',
+        "looks at the symmetric part": '''def stationary(A, b, d):
+    if np.linalg.eigvalsh(A + A.T).max() >= 0:
+        raise ValueError("unstable")
+    return -np.linalg.solve(A, b), covariance(A, d)
+''',
         "treats genes one by one": '''def stationary(A, b, d):
     if np.linalg.eigvals(A).real.max() >= 0:
         raise ValueError("unstable")
@@ -332,6 +380,14 @@ answer_true, answer_regression, answer_right = 0.0, -1.0, "b"
         A = unknown[:n * n].reshape(n, n)
         A = A if target is None else cut(A.T, target).T
         columns.append((A @ cov + cov @ A.T + np.diag(unknown[n * n:]))[np.triu_indices(n)])
+    return np.array(columns).T
+''',
+        "takes the lower triangle": '''def equations(cov, target=None):
+    n, columns = len(cov), []
+    for unknown in np.eye(n * n + n):
+        A = unknown[:n * n].reshape(n, n)
+        A = A if target is None else cut(A, target)
+        columns.append((A @ cov + cov @ A.T + np.diag(unknown[n * n:]))[np.tril_indices(n)])
     return np.array(columns).T
 ''',
         "cuts the self-decay too": '''def equations(cov, target=None):
