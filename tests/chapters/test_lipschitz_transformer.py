@@ -75,6 +75,38 @@ def test_the_adversary_finds_the_known_worst_query():
     assert page.worst_stretch(layer, 0.3 * draw(4, 10, 4)) == pytest.approx(2, abs=0.02)
 
 
+@pytest.mark.parametrize("seed", [0, 31])
+def test_the_adversary_is_not_content_with_a_stretch_of_one(seed):
+    rng = torch.Generator().manual_seed(seed)  # far from 0 these layers are flat: stretch 1, and no slope to climb
+    assert page.worst_blocks(1.0, rng) == pytest.approx([1, 1])
+    for _ in range(2):
+        assert page.worst_blocks(1.1, rng) == pytest.approx([1.2, 1.2], abs=1e-3)
+
+
+def test_pair_ratios_find_the_largest_singular_value_of_a_linear_network():
+    class Linear:
+        offset, M = torch.zeros(2, 1, 1), torch.diag(torch.tensor([3.0, 0.5], dtype=torch.float64))
+
+        def features(self, Y, X):
+            return Y, X @ self.M
+
+    Y, X = page.contexts(1, 4, 12, torch.Generator().manual_seed(0), torch.float64)
+    ratios = lambda climbs: page.pair_ratios(Linear(), Y, X, torch.Generator().manual_seed(1), climbs)
+    assert ratios(0).shape == (2, 1, 12)
+    assert ratios(0).min() >= 0.5 - 1e-9 and ratios(0).median() < 2.95
+    assert torch.all(ratios(10) >= ratios(0)) and ratios(10).max().item() == pytest.approx(3, abs=1e-3)
+
+
+def test_the_steepest_slope_of_each_run_is_its_own():
+    class Waves:
+        offset = torch.zeros(2, 1, 1)
+
+        def __call__(self, Y, X):
+            return torch.tensor([2.0, 5.0])[:, None, None] * torch.sin(X[..., 0]) * (1 + 0 * Y.mean(dim=(-2, -1))[..., None])
+
+    assert page.steepest(Waves(), 0).tolist() == pytest.approx([2, 5], abs=1e-2)
+
+
 def test_sorting_is_one_block():
     Z = draw(0, 50, 2)
     W = torch.tensor([[-1.0, 1.0]], dtype=Z.dtype) / 2**0.5
