@@ -107,7 +107,7 @@ def model_and_prompts(seed, count=3):
     """A small model with random weights: as unsure of itself as a model can be, so drafts are often wrong."""
     torch.manual_seed(seed)
     prompt, answer = page.programs(count, 3, page.rng(seed))
-    return page.TinyLM(d=16, heads=2).double(), prompt, answer
+    return page.new_model(d=16, heads=2).double(), prompt, answer
 
 
 def test_a_program_worked_out_by_hand():

@@ -295,7 +295,7 @@ def test_attention_is_causal():
 
 def test_network_is_causal_and_predicts_after_every_prefix():
     torch.manual_seed(0)
-    model, theta = page.TinyLM(), np.array([[1, 0, 1, 1], [1, 0, 0, 0]])
+    model, theta = page.untrained(), np.array([[1, 0, 1, 1], [1, 0, 0, 0]])
     logits = page.logits_of(model, theta)
     assert logits.shape == (2, 5, 2)
     assert torch.allclose(logits[0, :3], logits[1, :3], atol=1e-6)
@@ -306,7 +306,7 @@ def test_a_network_can_be_distilled():
     torch.manual_seed(0)
     ask = lambda theta: np.full((len(theta), 7), 0.8)
     draw = lambda rng, B: (rng.random((B, 6)) < 0.5).astype(int)
-    model = page.distil(page.TinyLM(d=16), draw, ask, steps=60, batch=16)
+    model = page.distil(page.untrained(d=16), draw, ask, steps=60, batch=16)
     p = page.logits_of(model, draw(np.random.default_rng(1), 20)).softmax(-1)[..., 1]
     assert (p - 0.8).abs().max() < 0.1
 

@@ -7,11 +7,13 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+import torch
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from paperbook import Chapter, explore, plots, progress, show
 from paperbook.claims import MIME, VERDICTS, badge, judge, table
+from paperbook.models import TinyLM
 
 
 EXPLORE = sys.modules["paperbook.explore"]  # the package's attribute of that name is the function
@@ -200,3 +202,31 @@ def test_paperbook_knows_nothing_of_the_press():
     code = ("import sys, paperbook; "
             "bad = {'press', 'myst_nb', 'sphinx', 'papermill', 'torch'} & set(sys.modules); sys.exit(str(bad) if bad else 0)")
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+def tiny(**options):
+    torch.manual_seed(0)
+    return TinyLM(11, d=16, heads=2, longest=20, **options).double().eval()
+
+
+def test_the_transformer_is_causal_and_has_the_stated_shapes():
+    model, tokens = tiny(widen=2, activation=torch.nn.ReLU), torch.randint(11, (3, 7))
+    logits, cache = model(tokens)
+    assert logits.shape == (3, 7, 11) and len(cache) == 2 and cache[0][0].shape == (3, 2, 7, 8)
+    changed = tokens.clone()
+    changed[:, 4:] = (changed[:, 4:] + 1) % 11
+    assert torch.allclose(model(changed)[0][:, :4], logits[:, :4])
+    assert not torch.allclose(model(changed)[0][:, 4], logits[:, 4])
+    assert model.blocks[0].mlp[0].out_features == 32 and isinstance(model.blocks[0].mlp[1], torch.nn.ReLU)
+
+
+def test_the_transformer_continues_from_its_cache():
+    model, tokens = tiny(), torch.randint(11, (3, 7))
+    whole, _ = model(tokens)
+    first, cache = model(tokens[:, :4])
+    mask = torch.ones(3, 7, dtype=torch.bool).tril(4)
+    rest, grown = model(tokens[:, 4:], torch.arange(4, 7), mask, cache)
+    assert torch.allclose(torch.cat([first, rest], 1), whole) and grown[1][1].shape == (3, 2, 7, 8)
+    assert torch.allclose(model(tokens, torch.arange(7), torch.ones(7, 7, dtype=torch.bool).tril())[0], whole)
