@@ -216,6 +216,26 @@ def test_carving_is_rejection(seed):
     assert max(page.clifford_errors(np.random.default_rng(seed))) < 1e-12
 
 
+MEMORY = '''def store(b):
+    M = np.zeros((b.shape[2],) * len(b))
+    for i in range(b.shape[1]):
+        product = b[0, i]
+        for j in range(1, len(b)):
+            product = np.multiply.outer(product, b[j, i])
+        M += product
+    return M
+
+
+def recognise(M, q):
+    scores = []
+    for k in range(q.shape[1]):
+        rest = M
+        for j in range(len(q)):
+            rest = np.tensordot(q[j, k], rest, axes=1)
+        scores.append(float(rest))
+    return np.array(scores)
+'''  # right; the wrong answers below are made from it
+
 MUTANTS = {
     "bind": {
         "outermost first": '''def bind(F, path, roles):
@@ -275,44 +295,8 @@ answer_pairs, answer_pairs_tied, answer_deeper = 2048, 163.2, "a"
 def recognise(M, q):
     return np.einsum("abc,ka,kb,kc->k", M, *q) if M.ndim == 3 else np.einsum("ab,ka,kb->k", M, *q[:2])
 ''',
-        "axes in reverse": '''def store(b):
-    M = np.zeros((b.shape[2],) * len(b))
-    for i in range(b.shape[1]):
-        product = b[0, i]
-        for j in range(1, len(b)):
-            product = np.multiply.outer(product, b[j, i])
-        M += product
-    return M.T
-
-
-def recognise(M, q):
-    scores = []
-    for k in range(q.shape[1]):
-        rest = M
-        for j in range(len(q)):
-            rest = np.tensordot(q[j, k], rest, axes=1)
-        scores.append(float(rest))
-    return np.array(scores)
-''',
-        "a mean": '''def store(b):
-    M = np.zeros((b.shape[2],) * len(b))
-    for i in range(b.shape[1]):
-        product = b[0, i]
-        for j in range(1, len(b)):
-            product = np.multiply.outer(product, b[j, i])
-        M += product / b.shape[1]
-    return M
-
-
-def recognise(M, q):
-    scores = []
-    for k in range(q.shape[1]):
-        rest = M
-        for j in range(len(q)):
-            rest = np.tensordot(q[j, k], rest, axes=1)
-        scores.append(float(rest))
-    return np.array(scores)
-'''},
+        "axes in reverse": MEMORY.replace("    return M\n", "    return M.T\n"),
+        "a mean": MEMORY.replace("M += product", "M += product / b.shape[1]")},
     "forget": {
         "keeps B": '''def forget(M, B):
     flat = M.reshape(len(M), -1)
