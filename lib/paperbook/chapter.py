@@ -1,7 +1,6 @@
 """The frame of a chapter: seeds, device, settings for the chosen profile, and the claims it collects."""
 from __future__ import annotations
 
-import os
 import random
 from types import SimpleNamespace
 
@@ -37,7 +36,7 @@ class Chapter:
         torch.manual_seed(seed)
         # One thread: networks as small as ours gain nothing from two, and sums in one fixed order
         # make the same seed give the same digits on every run.
-        torch.set_num_threads(1 if profile == "quick" else os.cpu_count() or 1)
+        torch.set_num_threads(1)
         self.device = torch.device("cuda" if profile == "full" and torch.cuda.is_available() else "cpu")
         self.claims: dict[str, claims.Claim] = {}
         plots.use_house_style()
