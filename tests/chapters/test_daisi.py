@@ -281,43 +281,22 @@ def test_joined_leaves_a_gap_after_each_curve():
 
 # --- wrong answers that the exercises must reject ---------------------------------------------------------------------
 
-CHECKED = '''    if not 0 <= t < 1:
+SCORE = '''def denoise(b, z, t):
+    return z + (1 - t) * b
+def score_from_drift(b, z, t):
+    if not 0 <= t < 1:
         raise ValueError("the score needs 0 <= t < 1")
+    return (t * b - z) / (1 - t)
 '''
 MUTANTS = {
     "score": {
-        "the whole way instead of what is left": '''def denoise(b, z, t):
-    return z + t * b
-def score_from_drift(b, z, t):
-''' + CHECKED + '''    return (t * b - z) / (1 - t)
-''',
-        "divides by the square": '''def denoise(b, z, t):
-    return z + (1 - t) * b
-def score_from_drift(b, z, t):
-''' + CHECKED + '''    return (t * b - z) / (1 - t) ** 2
-''',
-        "wrong sign": '''def denoise(b, z, t):
-    return z + (1 - t) * b
-def score_from_drift(b, z, t):
-''' + CHECKED + '''    return (z - t * b) / (1 - t)
-''',
-        "forgets t before the drift": '''def denoise(b, z, t):
-    return z + (1 - t) * b
-def score_from_drift(b, z, t):
-''' + CHECKED + '''    return (b - z) / (1 - t)
-''',
-        "accepts t = 1": '''def denoise(b, z, t):
-    return z + (1 - t) * b
-def score_from_drift(b, z, t):
-    if t < 0 or t > 1:
-        raise ValueError("t")
-    return (t * b - z) / (1 - t + 1e-12)
-''',
-        "knows the visible time alone": '''def denoise(b, z, t):
-    return z + 0.5 * b
-def score_from_drift(b, z, t):
-''' + CHECKED + '''    return b - 2 * z if t else -z
-''',
+        "the whole way instead of what is left": SCORE.replace("z + (1 - t) * b", "z + t * b"),
+        "divides by the square": SCORE.replace("/ (1 - t)", "/ (1 - t) ** 2"),
+        "wrong sign": SCORE.replace("(t * b - z)", "(z - t * b)"),
+        "forgets t before the drift": SCORE.replace("(t * b - z)", "(b - z)"),
+        "accepts t = 1": SCORE.replace("0 <= t < 1:", "0 <= t <= 1:").replace("/ (1 - t)", "/ (1 - t + 1e-12)"),
+        "knows the visible time alone": SCORE.replace("(1 - t) * b", "0.5 * b").replace(
+            "(t * b - z) / (1 - t)", "b - 2 * z if t else -z"),
     },
     "analyse": {
         "the variance of the data": 'answer_a, answer_b, answer_c, answer_d = 9 * 0.75 ** 2, "forecast", "guided prior", "climatology"\n',
